@@ -6,8 +6,7 @@ import type { KeptCheckpoint } from '../../outlet/proof/check-tree.ts'
 import { isRecord, parseStoredObject, storedJson } from '../../outlet/proof/stored-json.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import { parseCheckpoint } from '../../platform/tlog/signed-note.ts'
-import type { VerifyReport } from './verify-report.ts'
-import type { WorkspaceResult } from './verify-workspace.ts'
+import type { Finding, WorkspaceResult } from './workspace-result.ts'
 
 /** A signed checkpoint whose events were verified, and when the chain was last verified from its first event on. */
 type VerifiedCheckpoint = KeptCheckpoint & { wholeChainAt: string }
@@ -39,24 +38,19 @@ export class KeptCheckpoints {
     return this.#kept.get(workspaceId) ?? null
   }
 
-  /** Reports workspaces that are gone, even if someone has deleted what was signed too. Returns how many there are. */
-  reportLost(
-    known: { workspaces: readonly { id: WorkspaceId }[]; accepted: ReadonlySet<WorkspaceId> },
-    report: VerifyReport,
-  ): number {
-    const existing = new Set(known.workspaces.map(({ id }) => id))
-    let lost = 0
-    for (const [workspaceId, { size }] of this.#kept) {
-      if (existing.has(workspaceId) || report.isLost(workspaceId)) continue
-      if (known.accepted.has(workspaceId)) {
-        this.#kept.delete(workspaceId)
-        continue
-      }
-      lost += 1
-      const text = `workspace ${workspaceId}: ${this.#path} has its checkpoint of ${size} events, but the workspace is missing from the database`
-      report.addFinding({ kind: 'LOST', workspaceId, seq: null, eventId: null, text })
-    }
-    return lost
+  /** Workspaces that are gone, even if someone has deleted what was signed too, unless an operator accepted it. */
+  findLost(
+    workspaces: readonly { id: WorkspaceId }[],
+    accepted: ReadonlySet<WorkspaceId>,
+  ): (Finding & { workspaceId: WorkspaceId })[] {
+    const existing = new Set(workspaces.map(({ id }) => id))
+    for (const workspaceId of accepted) this.#kept.delete(workspaceId)
+    return [...this.#kept]
+      .filter(([workspaceId]) => !existing.has(workspaceId))
+      .map(([workspaceId, { size }]) => {
+        const text = `workspace ${workspaceId}: ${this.#path} has its checkpoint of ${size} events, but the workspace is missing from the database`
+        return { kind: 'LOST', workspaceId, seq: null, eventId: null, text }
+      })
   }
 
   /**

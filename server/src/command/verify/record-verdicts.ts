@@ -5,7 +5,7 @@ import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { systemClock as clock } from '../../platform/time/clock.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { auditAsOperator } from '../operator.ts'
-import type { WorkspaceResult } from './verify-workspace.ts'
+import type { WorkspaceResult } from './workspace-result.ts'
 
 type Verdicts = {
   workspaces: readonly { id: WorkspaceId; companyId: CompanyId }[]

@@ -5,7 +5,8 @@ import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import type { KeptCheckpoints } from './kept-checkpoints.ts'
 import type { RangeThreadData } from './range-thread.ts'
 import { RangeThreads } from './range-threads.ts'
-import { type VerifyDeps, verifyWorkspace, type WorkspaceResult } from './verify-workspace.ts'
+import { type VerifyDeps, verifyWorkspace } from './verify-workspace.ts'
+import type { WorkspaceResult } from './workspace-result.ts'
 
 /** Starting a thread takes as long as verifying about this many events. */
 const EVENTS_PER_THREAD_MIN = 50_000

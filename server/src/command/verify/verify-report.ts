@@ -1,19 +1,9 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import { printableJson } from '../output/printable.ts'
 import type { KeptCheckpoints } from './kept-checkpoints.ts'
-import type { WorkspaceResult } from './verify-workspace.ts'
+import type { Finding, WorkspaceResult } from './workspace-result.ts'
 
 export type Print = (text: string) => void
-
-/** Something that is wrong. Its line is the kind, followed by the text. */
-export type Finding = {
-  kind: 'BROKEN' | 'LOST' | 'RESTORING' | 'UNREADABLE'
-  /** Null if it isn't about one workspace. */
-  workspaceId: WorkspaceId | null
-  seq: number | null
-  eventId: string | null
-  text: string
-}
 
 /** What the archive says about workspaces that the database doesn't have. */
 export type LostCounts = { lost: number; accepted: number; isReadable: boolean }
@@ -53,8 +43,11 @@ export class VerifyReport {
     this.#printLine(`note: ${text}`)
   }
 
-  isLost(workspaceId: WorkspaceId): boolean {
-    return this.#lost.has(workspaceId)
+  /** Adds those that are not known yet, and returns how many they are. */
+  addLost(findings: readonly (Finding & { workspaceId: WorkspaceId })[]): number {
+    const added = findings.filter(({ workspaceId }) => !this.#lost.has(workspaceId))
+    for (const finding of added) this.addFinding(finding)
+    return added.length
   }
 
   /** `kept` are the checkpoints to start from, with `--since`. */

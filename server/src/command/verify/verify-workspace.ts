@@ -4,17 +4,12 @@ import { inspectKeyList, type KeySource } from '../../outlet/proof/key-list/key-
 import { type ChainStart, confirmChain } from '../../outlet/verify/confirm-chain.ts'
 import { SegmentUnreadableError } from '../../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../../outlet/verify/verify-ledger.ts'
-import {
-  failureOf,
-  outcomeOf,
-  treeOutcomeOf,
-  type VerifyOutcome,
-} from '../../outlet/verify/verify-outcome.ts'
+import { failureOf, outcomeOf, treeOutcomeOf } from '../../outlet/verify/verify-outcome.ts'
 import type { RunRange } from '../../outlet/verify/verify-range.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { type Database, isOutage } from '../../platform/pg/database.ts'
-import type { Finding } from './verify-report.ts'
+import type { Finding, WorkspaceResult } from './workspace-result.ts'
 
 export type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
@@ -31,20 +26,6 @@ export type WorkspaceOptions = {
   rangesAheadMax: number
   eventsPerRange?: number
   onProgress?: (events: number) => void
-}
-
-/** The verdict on one workspace, and what the operator sees if there is a fault. */
-export type WorkspaceResult = {
-  workspaceId: WorkspaceId
-  outcome: VerifyOutcome
-  /** How many events were verified, and how many before them were not. */
-  events: number
-  skipped: number
-  fault: 'broken' | 'unchecked' | 'mismatched' | null
-  finding: Finding | null
-  isSigned: boolean
-  /** The signed checkpoint that the events were compared with. Null if there is a fault. */
-  checkpoint: KeptCheckpoint | null
 }
 
 export async function verifyWorkspace(

@@ -64,7 +64,7 @@ export async function verify(
       'Nothing was verified, because the database has no workspaces. Check that it is the right database.',
     )
   }
-  lost.lost += kept?.reportLost({ workspaces, accepted }, report) ?? 0
+  lost.lost += report.addLost(kept?.findLost(workspaces, accepted) ?? [])
   const { servers, needsPrimary } = serverListOf(connection)
   const results = await verifyAll(deps, {
     workspaces,
