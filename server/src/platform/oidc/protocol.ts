@@ -39,6 +39,7 @@ const SUBJECT_LENGTH_MAX = 255
 const EMAIL_LENGTH_MAX = 254
 const GROUPS_MAX = 1_000
 const GROUP_LENGTH_MAX = 200
+const ERROR_LENGTH_MAX = 100
 
 export function newSignInSecrets(): SignInSecrets {
   return {
@@ -241,10 +242,10 @@ async function withOidcErrors<T>(work: () => Promise<T>): Promise<T> {
 
 function toOidcError(cause: unknown): OidcError {
   if (cause instanceof oauth.AuthorizationResponseError) {
-    return new OidcError('denied', `the provider answered ${cause.error}`, { cause })
+    return new OidcError('denied', answeredWith(cause), { cause })
   }
   if (cause instanceof oauth.ResponseBodyError) {
-    return new OidcError('invalid', `the provider answered ${cause.error}`, { cause })
+    return new OidcError('invalid', answeredWith(cause), { cause })
   }
   const status = statusIn(cause)
   if (status !== null && status >= 500) {
@@ -257,6 +258,11 @@ function toOidcError(cause: unknown): OidcError {
   return new OidcError('unavailable', cause instanceof Error ? cause.message : 'no answer', {
     cause,
   })
+}
+
+/** For the log. The code can be as long as the response. */
+function answeredWith({ error }: { error: string }): string {
+  return `the provider answered ${error.slice(0, ERROR_LENGTH_MAX)}`
 }
 
 function statusIn(error: unknown): number | null {
