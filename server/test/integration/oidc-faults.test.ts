@@ -130,6 +130,7 @@ const FORGERIES: Record<string, (claims: TokenClaims) => object> = {
     aud: [claims.aud, 'other'],
     azp: 'other',
   }),
+  'for this client with another one in charge': (claims) => ({ ...claims, azp: 'other' }),
   'from another issuer': (claims) => ({ ...claims, iss: 'https://evil.example' }),
   'with another nonce': (claims) => ({ ...claims, nonce: 'other' }),
   'without a nonce': (claims) => ({ ...claims, nonce: undefined }),

@@ -131,6 +131,7 @@ export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> 
     await checkSignature(exchange, response)
     const claims = oauth.getValidatedIdTokenClaims(tokens)
     if (!claims) throw new OidcError('invalid', 'there is no ID token')
+    checkAuthorizedParty(settings, claims)
     const names = ['email', 'email_verified', settings.groupsClaim]
     const isComplete = names.every((name) => claims[name] !== undefined)
     if (isComplete || metadata.userinfo_endpoint === undefined) return personOf(settings, claims)
@@ -141,6 +142,12 @@ export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> 
 }
 
 type Claims = Readonly<Record<string, unknown>>
+
+/** The library checks `azp` only if the token is for several clients. */
+function checkAuthorizedParty({ clientId }: OidcSettings, { azp }: Claims): void {
+  if (azp === undefined || azp === clientId) return
+  throw new OidcError('invalid', 'the ID token was issued to another client')
+}
 
 /**
  * The ID token is signed, so its claims win. An address and whether it is verified come from the same
