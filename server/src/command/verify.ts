@@ -20,8 +20,10 @@ import { type Database, isOutage } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
+import { printLines } from './output/print.ts'
 
-type Print = (text: string) => void
+/** Gets one line, and escapes what can't be printed. */
+type Print = (line: string) => void
 
 type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
@@ -29,11 +31,11 @@ type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   keySource: KeySource
 }
 
-/** The verdict on one workspace, and the line that the operator sees if there is a fault. */
+/** The verdict on one workspace, and the line that the operator sees, or null if there is no fault. */
 type Result = Pick<WorkspaceVerdict, 'outcome'> & {
   events: number
   fault: 'broken' | 'unchecked' | 'mismatched' | null
-  line: string
+  line: string | null
   isSigned: boolean
 }
 
@@ -46,10 +48,7 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  * no chains, if the database doesn't have a workspace that was signed, or if the list of signing keys was changed.
  * Each company gets its verdict in its audit log. Returns whether the ledger is intact.
  */
-export async function verify(
-  config: Config,
-  print: Print = (text) => void process.stdout.write(text),
-): Promise<boolean> {
+export async function verify(config: Config, print: Print = printLines): Promise<boolean> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { pool, db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
@@ -75,7 +74,7 @@ export async function verify(
     const { outcome, ...result } = await verifyWorkspace(deps, workspaceId)
     verdicts.push({ companyId, workspaceId, outcome })
     results.push(result)
-    print(result.line)
+    if (result.line !== null) print(result.line)
   }
   const isIntact = printResults(results, { lost, keyFault }, print)
   await recordVerdicts(db, verdicts)
@@ -91,11 +90,11 @@ async function verifyKeyList(
   try {
     const { problem } = await inspectKeyList(deps)
     if (problem === null) return null
-    print(`BROKEN list of signing keys: ${problem}\n`)
+    print(`BROKEN list of signing keys: ${problem}`)
     return 'the list of signing keys was changed'
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    print(`UNREADABLE list of signing keys: ${error.message}\n`)
+    print(`UNREADABLE list of signing keys: ${error.message}`)
     return 'the list of signing keys could not be verified'
   }
 }
@@ -113,7 +112,7 @@ async function verifyNoneLost(
       const page = await findLost({ db, archive }, { cursor, limit: LISTED_KEYS_MAX })
       if ('denied' in page) {
         print(
-          `note: the signed workspaces can't be listed, so lost ones aren't detected: ${page.denied}\n`,
+          `note: the signed workspaces can't be listed, so lost ones aren't detected: ${page.denied}`,
         )
         return counts
       }
@@ -122,14 +121,14 @@ async function verifyNoneLost(
       counts.accepted += page.lost.length - lost.length
       for (const workspace of lost) {
         print(
-          `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the workspace is missing from the database\n`,
+          `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the workspace is missing from the database`,
         )
       }
       cursor = page.cursor
     } while (cursor !== null)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    print(`UNREADABLE list of signed workspaces: ${error.message}\n`)
+    print(`UNREADABLE list of signed workspaces: ${error.message}`)
     counts.isReadable = false
   }
   return counts
@@ -151,15 +150,15 @@ async function verifyWorkspace(
     const { events } = verdict
     if (!verdict.ok) {
       const which = verdict.id === null ? '' : ` (event ${verdict.id})`
-      const line = `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}\n`
+      const line = `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}`
       return { outcome: outcomeOf(verdict), events, fault: 'broken', line, isSigned }
     }
     const problem = await tree.finish()
     if (problem === null) {
-      return { outcome: outcomeOf(verdict), events, fault: null, line: '', isSigned }
+      return { outcome: outcomeOf(verdict), events, fault: null, line: null, isSigned }
     }
     const outcome = treeOutcomeOf(events, problem)
-    const line = `BROKEN workspace ${workspaceId}, its signed tree: ${problem}\n`
+    const line = `BROKEN workspace ${workspaceId}, its signed tree: ${problem}`
     return { outcome, events, fault: 'mismatched', line, isSigned }
   } catch (error) {
     if (isOutage(error)) throw error
@@ -171,11 +170,11 @@ async function verifyWorkspace(
     } as const
     if (error instanceof SegmentUnreadableError && error.isCold) {
       await requestChainRestores(db, archive, error.segment)
-      const line = `RESTORING workspace ${workspaceId} at seq ${error.seq}: the archived files from there on are in a cold storage class. Their restore was requested; run the command again in a few hours.\n`
+      const line = `RESTORING workspace ${workspaceId} at seq ${error.seq}: the archived files from there on are in a cold storage class. Their restore was requested; run the command again in a few hours.`
       return { ...result, line }
     }
     const where = error instanceof SegmentUnreadableError ? ` at seq ${error.seq}` : ''
-    return { ...result, line: `UNREADABLE workspace ${workspaceId}${where}: ${reasonOf(error)}\n` }
+    return { ...result, line: `UNREADABLE workspace ${workspaceId}${where}: ${reasonOf(error)}` }
   }
 }
 
@@ -204,17 +203,17 @@ function printResults(
   if (!lost.isReadable) texts.push('the signed workspaces could not be listed')
   if (keyFault !== null) texts.push(keyFault)
   if (lost.accepted > 0) {
-    print(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
+    print(`note: lost workspaces that were accepted: ${lost.accepted}`)
   }
   if (texts.length > 0) {
-    print(`FAILED: ${texts.join(', ')}\n`)
+    print(`FAILED: ${texts.join(', ')}`)
     process.exitCode = 1
     return false
   }
   const events = results.reduce((sum, result) => sum + result.events, 0)
-  print(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
+  print(`ok: ${events} events in ${total} workspaces, every chain is intact`)
   const signed = results.filter((result) => result.isSigned).length
   if (signed === 0) return true
-  print(`ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`)
+  print(`ok: the tiles and checkpoints of ${signed} signed workspaces match their chains`)
   return true
 }

@@ -73,7 +73,9 @@ test('a metric that cannot be read does not fail the stop', async () => {
   const collect = () => {
     throw new Error('no value')
   }
-  new Counter({ name: 'broken_total', help: 'Throws.', registers: [registry], collect })
+  registry.registerMetric(
+    new Counter({ name: 'broken_total', help: 'Throws.', registers: [], collect }),
+  )
   const exporter = new MetricExporter({
     client,
     resource: {},
