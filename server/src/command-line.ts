@@ -12,7 +12,7 @@ import { addServiceCommands } from './command/program/service.ts'
 import { addUserCommands } from './command/program/user.ts'
 import { readVersion } from './command/program/version.ts'
 import { addWitnessCommand } from './command/program/witness.ts'
-import { printable } from './command/output/printable.ts'
+import { printNotes } from './command/output/print.ts'
 import { OperatorError } from './errors.ts'
 
 /** All commands. Each imports its code when it runs: loading the whole service takes over a second of CPU time. */
@@ -51,9 +51,7 @@ export async function runCommand(context: CommandContext): Promise<boolean> {
   } catch (error) {
     if (Number(process.exitCode ?? 0) > 128) return false
     const sentence = await messageFor(error)
-    process.stderr.write(
-      sentence === null ? `${inspect(error)}\n` : `annals: ${safeLines(sentence)}\n`,
-    )
+    printNotes(...linesOf(sentence === null ? inspect(error) : `annals: ${sentence}`))
     process.exitCode = 1
   }
   await flush(process.stdout)
@@ -67,8 +65,8 @@ function reportOutputError(error: Error | null): void {
   if (error === null) return
   process.exitCode = 1
   if ('code' in error && error.code === 'EPIPE') return
-  process.stderr.write(
-    `annals: The command finished, but its output could not be written: ${error.message}. Its changes were saved.\n`,
+  printNotes(
+    `annals: The command finished, but its output could not be written: ${error.message}. Its changes were saved.`,
   )
 }
 
@@ -80,9 +78,10 @@ async function flush(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableLength > 0) await new Promise((resolve) => void stream.write('', resolve))
 }
 
-/** A sentence can quote names and messages of others. */
-function safeLines(sentence: string): string {
-  return sentence.split('\n').map(printable).join('\n')
+/** A message can quote others, so all lines except the first are indented: none of them looks like a message. */
+function linesOf(message: string): string[] {
+  const [first = '', ...others] = message.split('\n')
+  return [first, ...others.map((line) => (line.startsWith('  ') ? line : `  ${line}`))]
 }
 
 /** A message the operator can act on, or null for a bug, which is printed with its stack trace. */

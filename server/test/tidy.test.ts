@@ -134,8 +134,18 @@ test('no folder has more than 22 files besides unit tests', () => {
   assert.deepEqual(problems, [])
 })
 
+/** They escape the text themselves, or print no text of others. */
+const PRINTS_ESCAPED =
+  /output\/(print|rows)\.ts$|doctor\/report\.ts$|client-output\.ts$|print-(openapi|completion)\.ts$/
+
 const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
   { pattern: /\bconsole\./, why: 'log through the logger' },
+  {
+    pattern: /\bprocess\.std(out|err)\.write\(/,
+    why: 'printLines and the others of command/output/print.ts escape texts of others',
+    except: /command\/output\/print\.ts$|\/progress-(line|bar)\.ts$/,
+  },
+  { pattern: /\bprintEscaped\(/, why: 'printLines escapes the text', except: PRINTS_ESCAPED },
   { pattern: /\bprocess\.exit\(/, why: 'dispose instead', except: /platform\/end-process\.ts$/ },
   {
     pattern: /\bprocess\.env\b/,

@@ -11,6 +11,7 @@ import { StorageError } from '../platform/object-store/object-store.ts'
 import { Database, type Queryable } from '../platform/pg/database.ts'
 import type { Secret } from '../platform/secret/secret.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
+import { printLines } from './output/print.ts'
 
 /** `annals secret-key accept`: from now on, nodes start only with this secret key. */
 export async function acceptKey(config: Config): Promise<void> {
@@ -19,18 +20,18 @@ export async function acceptKey(config: Config): Promise<void> {
   const { connection, secretKey } = dataSource
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })
-  process.stdout.write('The database now requires this secret key.\n')
+  printLines('The database now requires this secret key.')
   reportUnreadable(unreadable)
   await acceptSigningKeys(config, database.db, secretKey)
 }
 
 function reportUnreadable(unreadable: Awaited<ReturnType<typeof acceptSecretKey>>): void {
   if (unreadable.length === 0) return
-  process.stdout.write(
-    `This key can't decrypt the secrets of ${unreadable.length} webhooks. Rotate each secret and set extra headers again; until then, nothing is sent to the webhook.\n`,
+  printLines(
+    `This key can't decrypt the secrets of ${unreadable.length} webhooks. Rotate each secret and set extra headers again; until then, nothing is sent to the webhook.`,
   )
   for (const { workspaceId, webhookId } of unreadable) {
-    process.stdout.write(`  ${webhookId} (workspace ${workspaceId})\n`)
+    printLines(`  ${webhookId} (workspace ${workspaceId})`)
   }
 }
 
@@ -51,10 +52,10 @@ async function acceptSigningKeys(
     )
   })
   if (list === null) return
-  process.stdout.write(
-    'The list of signing keys was accepted with these keys. Check that you know all of them:\n',
+  printLines(
+    'The list of signing keys was accepted with these keys. Check that you know all of them:',
   )
   for (const { publicKey, from, to } of list.keys) {
-    process.stdout.write(`  ${publicKey} (from ${from}${to === null ? '' : ` to ${to}`})\n`)
+    printLines(`  ${publicKey} (from ${from}${to === null ? '' : ` to ${to}`})`)
   }
 }

@@ -13,6 +13,7 @@ import { archiveUrlOf } from '../archive-url-of.ts'
 import { openArchive } from '../open-archive.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 import { auditAsOperator } from './operator.ts'
+import { printLines } from './output/print.ts'
 
 /**
  * `annals archive`: archives the events received before a given time, or those past their plan's hot
@@ -79,6 +80,6 @@ function printReport({ events, workspaces, failed, refusals, ...left }: ArchiveR
   }
   if (failed > 0) lines.push(`FAILED: ${failed} workspaces could not be archived. See the log.`)
   lines.push(...refusals.map((sentence) => `annals: ${sentence}`))
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  printLines(...lines)
   if (failed > 0) process.exitCode = 1
 }

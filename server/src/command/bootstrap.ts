@@ -7,6 +7,7 @@ import { passwordFault } from '../tenancy/sign-in/password-rules.ts'
 import { isMailAddress } from '../tenancy/member/mail-address.ts'
 import { type BootstrapPassword, readBootstrapPassword } from './bootstrap-password.ts'
 import { openDatabase } from './open-database.ts'
+import { printJson, printLines } from './output/print.ts'
 
 export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
 
@@ -35,7 +36,8 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   await using database = await openDatabase(config, { mayCreate: true })
   try {
     const tenant = await createCompany(database.db, plan)
-    process.stdout.write(options.json ? `${JSON.stringify(tenant)}\n` : describeCompany(tenant))
+    if (options.json) printJson(tenant)
+    else printLines(...describeCompany(tenant))
   } catch (error) {
     if (error instanceof ApiError) throw new OperatorError(error.message, { cause: error })
     throw error
@@ -84,14 +86,18 @@ function readCompanyPlan(
   }
 }
 
-function describeCompany(tenant: CreatedCompany): string {
-  const keys = tenant.workspaces.map(
-    ({ name, id, workspaceKey }) => `  workspace ${name} (${id})\n    key ${workspaceKey}\n`,
-  )
-  return `Company ${tenant.company.name} (${tenant.company.id}), plan ${tenant.company.plan}
-  login ${tenant.user.email} / ${tenant.user.password}
-  company key ${tenant.companyKey}
-${keys.join('')}  project ${tenant.project.name} (${tenant.project.id}) in ${tenant.workspace.name}
-The password and the keys are shown only once.
-`
+function describeCompany(tenant: CreatedCompany): string[] {
+  const { company, user, project, workspace } = tenant
+  const keys = tenant.workspaces.flatMap(({ name, id, workspaceKey }) => [
+    `  workspace ${name} (${id})`,
+    `    key ${workspaceKey}`,
+  ])
+  return [
+    `Company ${company.name} (${company.id}), plan ${company.plan}`,
+    `  login ${user.email} / ${user.password}`,
+    `  company key ${tenant.companyKey}`,
+    ...keys,
+    `  project ${project.name} (${project.id}) in ${workspace.name}`,
+    'The password and the keys are shown only once.',
+  ]
 }

@@ -29,6 +29,7 @@ import { changeAs } from '../tenancy/caller.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 import { operatorCaller } from './operator.ts'
+import { printLines } from './output/print.ts'
 
 export type ForkOptions = { workspace: string; acceptSize?: string; acceptLost?: boolean }
 type Place = { workspaceId: WorkspaceId; companyId: CompanyId }
@@ -81,10 +82,10 @@ async function forkChain(
       `Nothing was changed: workspace ${workspaceId} contains everything that was signed, so the signer continues without this command.`,
     )
   }
-  process.stdout.write(describeFork(place, fork))
+  printLines(...describeFork(place, fork))
   if (acceptSize === null) {
-    process.stdout.write(
-      `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${workspaceId} --accept-size ${fork.headSize}\n`,
+    printLines(
+      `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${workspaceId} --accept-size ${fork.headSize}`,
     )
     process.exitCode = 1
     return
@@ -104,29 +105,29 @@ async function forkLost(
   { acceptSize, acceptLost: isAccepting = false }: ForkOptions,
 ): Promise<void> {
   const { workspaceId, signed } = lost
-  process.stdout.write(
-    `Workspace ${workspaceId} is lost: ${signedText(lost)}, but the workspace is missing from the database.\n`,
+  printLines(
+    `Workspace ${workspaceId} is lost: ${signedText(lost)}, but the workspace is missing from the database.`,
   )
-  if (signed !== null) process.stdout.write(`${signedLine(signed)}\n`)
+  if (signed !== null) printLines(signedLine(signed))
   if (acceptSize !== undefined) {
     throw new OperatorError(
       'Nothing was changed: without the workspace, there are no events to accept. Run the command without --accept-size.',
     )
   }
   if (lost.isAccepted) {
-    process.stdout.write('Nothing was changed, because the loss is already accepted.\n')
+    printLines('Nothing was changed, because the loss is already accepted.')
     return
   }
   if (!isAccepting) {
-    process.stdout.write(
-      `Nothing was changed. If a newer backup has the workspace, restore it. To accept the loss, run: annals ledger-fork --workspace ${workspaceId} --accept-lost\n`,
+    printLines(
+      `Nothing was changed. If a newer backup has the workspace, restore it. To accept the loss, run: annals ledger-fork --workspace ${workspaceId} --accept-lost`,
     )
     process.exitCode = 1
     return
   }
   const keptObject = await acceptLost(archive, lost)
-  process.stdout.write(
-    `Accepted. What was signed stays in the archive, in ${stateKeyOf(workspaceId)} and ${keptObject}. Tell the auditors.\n`,
+  printLines(
+    `Accepted. What was signed stays in the archive, in ${stateKeyOf(workspaceId)} and ${keptObject}. Tell the auditors.`,
   )
 }
 
@@ -161,7 +162,7 @@ async function openSigning(
 }
 
 /** Reports what was signed, what is stored, and which events are lost. */
-function describeFork({ workspaceId }: Place, fork: LedgerFork): string {
+function describeFork({ workspaceId }: Place, fork: LedgerFork): string[] {
   const { signed, chain, headSize, unchangedSize, publishedSize } = fork
   const lines = [`Workspace ${workspaceId}: ${fork.reason}.`]
   if (signed === null) {
@@ -180,7 +181,7 @@ function describeFork({ workspaceId }: Place, fork: LedgerFork): string {
     `Stored now: ${headSize} events. To be accepted: ${chain.size}, root ${rootText(chain)}, last hash ${chain.lastHash}.`,
     'If you accept this, checkpoints that others kept can contradict the ledger, and witnesses that saw them refuse it. Tell the auditors.',
   )
-  return lines.map((line) => `${line}\n`).join('')
+  return lines
 }
 
 function signedLine({ size, signedAt, lastHash, ...tree }: SignedTree): string {
@@ -213,7 +214,7 @@ async function accept(signing: TreeSignerOptions, place: Place, fork: LedgerFork
       `The object ${stateKeyOf(workspaceId)} was changed by another process, so nothing was accepted. Run the command again.`,
     )
   }
-  process.stdout.write(`Accepted ${chain.size} events.\n`)
+  printLines(`Accepted ${chain.size} events.`)
   await publish(signing, workspaceId)
 }
 
@@ -244,7 +245,7 @@ async function recordFork(
     record({ action: 'LEDGER_FORK_ACCEPTED', resource, metadata })
   })
   if (keptObject === null) return
-  process.stdout.write(`The old signed state is in the archive, in ${keptObject}.\n`)
+  printLines(`The old signed state is in the archive, in ${keptObject}.`)
 }
 
 async function signTree(

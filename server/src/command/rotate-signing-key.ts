@@ -12,6 +12,7 @@ import { Database } from '../platform/pg/database.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 import { auditAsOperator } from './operator.ts'
+import { printLines } from './output/print.ts'
 
 /** `annals signing-key rotate`: running nodes sign with the new key within a minute. */
 export async function rotateSigningKey(config: Config): Promise<void> {
@@ -38,10 +39,10 @@ export async function rotateSigningKey(config: Config): Promise<void> {
   const deps = { db, archive, keySource, logger }
   const keys = await rotateDerivedKey(deps, clock).catch(rethrowForOperator)
   const [previous, current] = keys.slice(-2)
-  process.stdout.write(
-    `Checkpoints are now signed with the key ${current?.publicKey}.\n` +
-      `The key ${previous?.publicKey} also signs until ${previous?.to}.\n` +
-      'Running nodes use the new key within a minute. Give it to the people who verify checkpoints: /.well-known/annals.json lists both keys.\n',
+  printLines(
+    `Checkpoints are now signed with the key ${current?.publicKey}.`,
+    `The key ${previous?.publicKey} also signs until ${previous?.to}.`,
+    'Running nodes use the new key within a minute. Give it to the people who verify checkpoints: /.well-known/annals.json lists both keys.',
   )
   await announceKeys(deps, auditAsOperator)
 }

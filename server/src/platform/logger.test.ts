@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeError } from './logger.ts'
+import { describeError, readableLine } from './logger.ts'
 
 test('logs an error with its message, code and cause, but without what a library attached', () => {
   const attached = { client: { password: 'hidden' }, detail: 'Key (email)=(ana@example.com)' }
@@ -16,4 +16,17 @@ test('logs an error with its message, code and cause, but without what a library
 
 test('logs a thrown value that is not an error as text', () => {
   assert.equal(describeError('gone'), 'gone')
+})
+
+test('a text in the log cannot drive a terminal or add a line', () => {
+  const text = '\r\u001B[2K\u009B\u202E\n12:00 info ok'
+  const entry = {
+    level: 50,
+    time: '2026-01-01T00:00:00.000Z',
+    event: 'a',
+    reason: text,
+    list: [text],
+  }
+  const line = readableLine(JSON.stringify({ ...entry, [text]: text, msg: text }))
+  assert.match(line, /^00:00:00\.000 error a [^\p{Cc}\u202E]+\n$/u)
 })

@@ -2,6 +2,7 @@ import { pino, type Logger } from 'pino'
 import { LogDestination, openNonBlocking } from './log-destination.ts'
 import type { LogLevel } from './log-level.ts'
 import { parseJson } from './json/parse-json.ts'
+import { printable } from './terminal/printable.ts'
 
 export type { Logger }
 
@@ -17,7 +18,7 @@ export function createLogger(level: LogLevel, stream: 'stdout' | 'stderr' = 'std
     serializers: { err: describeError },
   }
   const output = process[stream]
-  const format = output.isTTY ? readable : (line: string) => line
+  const format = output.isTTY ? readableLine : (line: string) => line
   const open = () => openNonBlocking(output.fd)
   return pino(options, new LogDestination(open, { noticeOf: droppedNotice, format }))
 }
@@ -70,12 +71,14 @@ function droppedNotice(lines: number): string {
   return `{"level":${warn}${pino.stdTimeFunctions.isoTime()},"event":"log.dropped","lines":${lines}}\n`
 }
 
-function readable(line: string): string {
+/** The line for a terminal. Its texts can come from anyone, so none of them can change the screen. */
+export function readableLine(line: string): string {
   const { level, time, event, msg, ...fields } = parseJson(line)
   const rest = Object.entries(fields)
     .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')
   const label = pino.levels.labels[level] ?? level
   const words = [String(time).slice(11, 23), label.padEnd(5), event, msg, rest]
-  return `${words.filter((word) => word !== undefined && word !== '').join(' ')}\n`
+  const text = words.filter((word) => word !== undefined && word !== '').join(' ')
+  return `${printable(text)}\n`
 }

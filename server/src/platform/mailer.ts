@@ -21,6 +21,8 @@ const MAILS_WAITING_MAX = 1_000
 const CONNECT_MS_MAX = 10_000
 /** The maximum time without a response from the mail server. */
 const SILENCE_MS_MAX = 20_000
+/** For one mail. A server that sends its reply line by line is never silent. */
+const MAIL_MS_MAX = 60_000
 /** Replies from 400 on refuse the mail, those from 500 on for good (RFC 5321). */
 const REFUSED_CODE_MIN = 400
 const PERMANENT_CODE_MIN = 500
@@ -82,13 +84,14 @@ export async function tryMail(
   smtpUrl: Secret<string>,
   mail: Mail,
   signal: AbortSignal,
+  { mailMsMax = MAIL_MS_MAX }: { mailMsMax?: number } = {},
 ): Promise<MailOutcome> {
   let isAllSent = false
   const onAllSent = () => {
     isAllSent = true
   }
   try {
-    await deliver(smtpUrl.reveal(), mail, signal, onAllSent)
+    await deliver(smtpUrl.reveal(), mail, signal, { onAllSent, mailMsMax })
     return { kind: 'sent' }
   } catch (error) {
     const reason = reasonOf(error)
@@ -106,7 +109,7 @@ async function deliver(
   smtpUrl: string,
   { to, subject, text }: Mail,
   signal: AbortSignal,
-  onAllSent = () => {},
+  { onAllSent = () => {}, mailMsMax = MAIL_MS_MAX } = {},
 ): Promise<void> {
   // Most services send no mail, so the package is loaded on first use.
   const { createTransport } = await import('nodemailer')
@@ -128,14 +131,23 @@ async function deliver(
       },
     },
   })
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(lateError()), mailMsMax)
+  const ended = AbortSignal.any([signal, late.signal])
   try {
     // As an object, the address is always a single address, even if it contains commas.
     const mail = { from, to: { name: '', address: to }, subject, text }
-    await untilAborted(transport.sendMail(mail), signal)
+    await untilAborted(transport.sendMail(mail), ended)
   } finally {
-    if (signal.aborted) socket.destroy()
+    clearTimeout(timer)
+    if (ended.aborted) socket.destroy()
     transport.close()
   }
+}
+
+/** With the code that nodemailer gives to a server that is silent. */
+function lateError(): Error {
+  return Object.assign(new Error('The mail took too long.'), { code: 'ETIMEDOUT' })
 }
 
 function isOfMessage(entry: unknown): boolean {

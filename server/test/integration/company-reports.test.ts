@@ -106,16 +106,26 @@ test('a list whose reader has seen enough ends quietly', async () => {
   assert.equal(stdout.trimEnd().split('\n').length, 1)
 })
 
+/** Control and bidirectional characters, except line breaks. */
+const HIDDEN = /(?!\n)[\p{Cc}\u202E]/u
+
+test('an error that quotes a text has no line that looks like another message', async () => {
+  const { code, stderr } = await runCommandInHost(['user', 'show', '--email', 'x\nok: all'], env)
+  assert.equal(code, 1)
+  assert.equal(stderr, 'annals: There is no account for x\n  ok: all.\n')
+})
+
 test('control characters in stored names cannot reach a terminal', async () => {
-  const name = 'Acme\u001b[2J\u202e\nsecond'
+  const name = 'Acme\u001b[2J\u202e\u009b\nsecond'
   const { company } = await annals.createCompany({ company: name })
   for (const args of [
     ['company', 'list'],
     ['company', 'show', '--company', company.id],
   ]) {
     const text = await printed(...args)
-    assert(text.includes(String.raw`Acme\u001b[2J\u202e\u000asecond`), text)
-    assert(!text.includes('\u001b'))
+    assert(text.includes(String.raw`Acme\u001b[2J\u202e\u009b\u000asecond`), text)
+    assert.doesNotMatch(text, HIDDEN)
+    assert.doesNotMatch(await printed(...args, '--json'), HIDDEN)
   }
   const [shown] = await linesOf('company', 'show', '--company', company.id)
   assert.equal(shown.name, name)

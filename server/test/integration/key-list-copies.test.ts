@@ -109,7 +109,12 @@ const CHANGES: [
     'has an added key',
     ({ newest }) => {
       const list = parse(newest)
-      const key = { publicKey: attacker, from: '2026-01-01', to: '2027-11-01', announced: true }
+      const key = {
+        publicKey: attacker,
+        from: '2026-01-01T00:00:00.000Z',
+        to: '2027-11-01T00:00:00.000Z',
+        announced: true,
+      }
       return JSON.stringify({ ...list, number: 100, keys: [key, ...list.keys] })
     },
     /was not written with this secret key$/,
@@ -303,7 +308,12 @@ test('a list without a code is refused if this node does not have all of its key
   await using rotated = await createRotated('folder')
   const { stores, deps, newest } = rotated
   const { keys, ...list } = parse(withoutCode(newest))
-  const added = { publicKey: attacker, from: '2026-01-01', to: '2027-11-01', announced: true }
+  const added = {
+    publicKey: attacker,
+    from: '2026-01-01T00:00:00.000Z',
+    to: '2027-11-01T00:00:00.000Z',
+    announced: true,
+  }
   for (const forged of [
     { ...list, keys: [added, ...keys] },
     { ...list, generation: 1e12, keys },
@@ -347,6 +357,10 @@ test('the operator accepts the list with a new secret key, but only if both copi
   const changed = { ...deps, keySource: otherSource }
   await stores.archive.put(KEY_LIST, Buffer.from(older))
   await assert.rejects(acceptKeyList(changed), /^OperatorError: .* are not the same\. Restore/)
+  const forged = parse(newest)
+  forged.keys.push({ ...forged.keys[0], publicKey: 'EVILKEY=\r\u001B[2K' })
+  await stores.archive.put(KEY_LIST, Buffer.from(JSON.stringify(forged)))
+  await assert.rejects(acceptKeyList(changed), /^OperatorError: .* is damaged\. Restore/)
   await stores.archive.put(KEY_LIST, Buffer.from(newest))
   await assert.rejects(signers(changed), /run "annals secret-key accept" again\.$/)
   const accepted = await acceptKeyList(changed)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
-import { zstdCompressSync } from 'node:zlib'
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { OperatorError } from '../../src/errors.ts'
 import { restoreArchive } from '../../src/outlet/backup/archive-copy.ts'
 import { writeHashedJson } from '../../src/outlet/backup/hashed-json.ts'
@@ -262,6 +262,28 @@ test('every kind of file that is cut or replaced is explained', async () => {
     const env = { ANNALS_DATA_DIR: await newFolder() }
     const restoreHere = () => runCommandInHost(['restore', '--from', folder], env)
     assertSentence(await withFile('key/', change, restoreHere), name)
+  }
+})
+
+test('a false file name in a backup cannot change what restore and verify print', async () => {
+  const lie = '\r\u001B[2Kok: 40 events in 2 workspaces, every chain is intact\n\u001B[8m'
+  const key = /[0-9a-f-]{36}\/\d{4}-\d\d\/\d{16}-[0-9a-f]{16}\.parquet/
+  const segments = manifest.tables.find(({ name }: { name: string }) => name === 'segment')
+  const rename = (bytes: Buffer): Buffer => {
+    const rows = zstdDecompressSync(bytes)
+    const { index, 0: name } = key.exec(rows.toString('latin1')) ?? assert.fail()
+    rows.write(lie.padEnd(name.length, ' '), index, 'latin1')
+    return zstdCompressSync(rows)
+  }
+  await using target = await createRestoreTarget()
+  const restored = await withFile(segments.paths[0], rename, () => target.restore(folder))
+  const verified = await runCommandInHost(['verify'], commandEnv(target))
+  for (const { code, stdout } of [restored, verified]) {
+    assert.equal(code, 1)
+    assert.match(
+      stdout,
+      /^(Loaded [^\n]+\n)?BROKEN workspace [0-9a-f-]+ at seq 1: the catalog lists a file whose name is not one that Annals gives\nFAILED: [^\n]+\n$/,
+    )
   }
 })
 

@@ -130,6 +130,7 @@ const FORGERIES: Record<string, (claims: TokenClaims) => object> = {
     aud: [claims.aud, 'other'],
     azp: 'other',
   }),
+  'for this client with another one in charge': (claims) => ({ ...claims, azp: 'other' }),
   'from another issuer': (claims) => ({ ...claims, iss: 'https://evil.example' }),
   'with another nonce': (claims) => ({ ...claims, nonce: 'other' }),
   'without a nonce': (claims) => ({ ...claims, nonce: undefined }),
@@ -212,12 +213,18 @@ test('an address is verified only by the response that contains it', async () =>
 })
 
 const huge = 'x'.repeat(300 * 1_024)
+const challenge = { 'www-authenticate': `Bearer ${'a="'.repeat(4_000)}` }
 const OUTAGES: Record<string, [problem: string, fault: Fault]> = {
   'is down': ['unavailable', () => Promise.reject(new Error('down'))],
   'answers with status 500': ['unavailable', () => new Response('oops', { status: 500 })],
   'sends too much': ['unavailable', () => Response.json({ huge })],
   'sends garbage': ['invalid', () => new Response('<html>', { headers: HTML })],
   'sends something else': ['invalid', () => Response.json([1, null])],
+  'sends a long challenge': [
+    'invalid',
+    () => Response.json({ error: 'invalid_token' }, { status: 401, headers: challenge }),
+  ],
+  'sends large headers': ['unavailable', () => new Response('', { headers: { huge } })],
   'redirects elsewhere': ['invalid', () => Response.redirect('http://127.0.0.1:1/', 302)],
 }
 for (const [what, [problem, fault]] of Object.entries(OUTAGES)) {

@@ -112,6 +112,15 @@ test('spans that the receiver refuses or rejects are dropped and counted', async
   telemetry.reply = { status: 200, body: '{"partialSuccess":{"rejectedSpans":"1"}}' }
   await annals.call('GET', '/health')
   await eventually(async () => assert.equal(await dropped(), 2))
+  const { length } = telemetry.requests
+  telemetry.reply = { status: 200, body: '{"partialSuccess":{"rejectedSpans":-5}}' }
+  await annals.call('GET', '/health')
+  await eventually(() => {
+    const later = telemetry.requests.slice(length)
+    assert(later.some(({ path }) => path === '/v1/traces'))
+    assert(later.at(-1)?.path === '/v1/metrics')
+  })
+  assert.equal(await dropped(), 2)
 })
 
 test('an outage of the database fails the spans of the request and of its read', async () => {

@@ -21,6 +21,7 @@ import { count, megabytes } from '../output/format.ts'
 import { explainBackupError } from './explain-error.ts'
 import { ProgressLine } from '../output/progress-line.ts'
 import { listSignerObjects } from './signer-objects.ts'
+import { printJson, printLines } from '../output/print.ts'
 
 export type BackupCommandOptions = {
   to: string
@@ -130,7 +131,7 @@ function printSummary(
       keyFingerprint,
       includesSecretKey: withSecretKey,
     }
-    process.stdout.write(`${JSON.stringify(result)}\n`)
+    printJson(result)
     return
   }
   const lines = [
@@ -142,7 +143,7 @@ function printSummary(
     )
   }
   lines.push(keyLine(keyFingerprint, withSecretKey))
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  printLines(...lines)
 }
 
 function keyLine(fingerprint: string | null, isIncluded: boolean): string {

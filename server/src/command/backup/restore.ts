@@ -24,6 +24,7 @@ import { openCommandDataSource } from '../open-command-data-source.ts'
 import { count } from '../output/format.ts'
 import { verify } from '../verify/verify.ts'
 import { explainBackupError } from './explain-error.ts'
+import { printJson, printLines, printNotes } from '../output/print.ts'
 import { ProgressLine } from '../output/progress-line.ts'
 
 export type RestoreCommandOptions = { from: string; checkOnly?: boolean; json?: boolean }
@@ -52,7 +53,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   const onProgress = (step: keyof typeof STEPS, done: number, total: number) =>
     progress.show(STEPS[step], done, total)
   await checkBackup(folder, manifest, onProgress).catch(explain)
-  const print = (text: string) => void (options.json ? process.stderr : process.stdout).write(text)
+  const print = options.json ? printNotes : printLines
   if (options.checkOnly) {
     progress[Symbol.dispose]()
     printSummary(options, manifest, {
@@ -64,7 +65,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   }
   await load(config, { folder, manifest, onProgress }).catch(explain)
   progress[Symbol.dispose]()
-  print(`Loaded ${count(manifest.events)} events. Verifying them.\n`)
+  print(`Loaded ${count(manifest.events)} events. Verifying them.`)
   const isVerified = await verify(config, {}, print)
   printSummary(options, manifest, { folder, isVerified, seconds: (clock() - startedAtMs) / 1_000 })
 }
@@ -155,7 +156,7 @@ function printSummary(
     const seconds = Math.round(outcome.seconds * 1_000) / 1_000
     const counts = { workspaces, events, seconds, isVerified }
     const result = { folder, createdAt, ...counts, archive: archive.kind, keyFingerprint }
-    process.stdout.write(`${JSON.stringify(result)}\n`)
+    printJson(result)
   }
   const text = `${count(events)} events of ${count(workspaces)} workspaces, as of ${createdAt}`
   if (isVerified === false) {
@@ -165,13 +166,13 @@ function printSummary(
   }
   if (json) return
   if (isVerified === null) {
-    process.stdout.write(`The backup is complete and undamaged: ${text}.\n`)
+    printLines(`The backup is complete and undamaged: ${text}.`)
     return
   }
-  process.stdout.write(`Restored and verified ${text}. Newer events are lost.\n`)
+  printLines(`Restored and verified ${text}. Newer events are lost.`)
   if (archive.kind === 'copied') {
-    process.stdout.write(
-      'The state of the signer was restored too, unless the archive still had it. So this check may not detect that newer events were signed: compare with a witness, or with a checkpoint that was kept elsewhere.\n',
+    printLines(
+      'The state of the signer was restored too, unless the archive still had it. So this check may not detect that newer events were signed: compare with a witness, or with a checkpoint that was kept elsewhere.',
     )
   }
 }

@@ -1,6 +1,6 @@
 import { AnnalsApiError, AnnalsError } from '../../../../sdk/src/client/errors.ts'
 import { OperatorError } from '../../errors.ts'
-import { printable } from '../output/printable.ts'
+import { printable } from '../../platform/terminal/printable.ts'
 import type { ApiTarget } from './target.ts'
 
 /** What a failed call means to the person at the terminal. Returns an error that is a bug of ours unchanged. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { printable, printableJson } from '../output/printable.ts'
+import { printableJson } from '../../platform/terminal/printable.ts'
+import { printEscaped, printNotes } from '../output/print.ts'
 import { type Column, formatFields, Table } from '../output/table.ts'
 
 /** The results of a command on standard output, and its remarks on standard error. */
@@ -43,12 +44,12 @@ export class ClientOutput {
 
   /** Prints a sentence that is not a result. */
   note(sentence: string): void {
-    process.stderr.write(`${printable(sentence)}\n`)
+    printNotes(sentence)
   }
 
   /** Waits until the reader has room, so that a long list needs little memory. */
   async #print(text: string): Promise<void> {
-    if (text === '' || process.stdout.write(text)) return
+    if (printEscaped(text)) return
     await once(process.stdout, 'drain', { signal: this.#signal })
   }
 }

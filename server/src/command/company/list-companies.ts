@@ -4,6 +4,7 @@ import { type CompanySummary, listCompanySummaries } from '../../tenancy/company
 import { openDatabase } from '../open-database.ts'
 import { Rows } from '../output/rows.ts'
 import { monthStartAt } from './month-start.ts'
+import { printJson } from '../output/print.ts'
 
 const PAGE_COMPANIES = 200
 
@@ -24,7 +25,7 @@ export async function listCompanies(config: Config, { json }: { json?: true }): 
   do {
     const query = { after, limit: PAGE_COMPANIES, monthStart }
     const page: CompanySummary[] = await listCompanySummaries(database.db, query)
-    if (json) process.stdout.write(page.map((company) => `${JSON.stringify(company)}\n`).join(''))
+    if (json) printJson(...page)
     else rows.print(page)
     after = page.length < PAGE_COMPANIES ? null : (page.at(-1)?.id ?? null)
     // The reader of a pipe may have seen enough.

@@ -16,6 +16,7 @@ import type { MemberGrant } from '../../tenancy/member/member-store.ts'
 import { isRole, ROLES } from '../../tenancy/member/user-store.ts'
 import { openDatabase } from '../open-database.ts'
 import { operatorCaller } from '../operator.ts'
+import { printJson, printLines } from '../output/print.ts'
 
 export type MapOptions = {
   company: string
@@ -49,8 +50,8 @@ export async function mapGroup(config: Config, options: MapOptions): Promise<voi
       metadata: mapping,
     })
   })
-  process.stdout.write(
-    `People in the group ${group} get the role ${options.role} in company ${companyId} when they sign in with OpenID Connect.\n`,
+  printLines(
+    `People in the group ${group} get the role ${options.role} in company ${companyId} when they sign in with OpenID Connect.`,
   )
 }
 
@@ -72,8 +73,8 @@ export async function unmapGroup(
   })
   if (!isDeleted)
     throw new OperatorError(`The group ${group} is not mapped in company ${companyId}.`)
-  process.stdout.write(
-    `The group ${group} no longer grants a role in company ${companyId}. Members keep theirs until their next sign-in with OpenID Connect.\n`,
+  printLines(
+    `The group ${group} no longer grants a role in company ${companyId}. Members keep theirs until their next sign-in with OpenID Connect.`,
   )
 }
 
@@ -82,7 +83,7 @@ export async function listGroups(config: Config, { company }: { company: string 
   await using database = await openDatabase(config, { mayCreate: false })
   const companyId = await findCompany(database.db, company)
   for (const mapping of await listGroupMappings(database.db, companyId)) {
-    process.stdout.write(`${JSON.stringify(mapping)}\n`)
+    printJson(mapping)
   }
 }
 

@@ -5,6 +5,7 @@ import { changeAs } from '../../tenancy/caller.ts'
 import { lockCompany, openDashboard } from '../../tenancy/company-store.ts'
 import { openDatabase } from '../open-database.ts'
 import { operatorCaller } from '../operator.ts'
+import { printLines } from '../output/print.ts'
 
 /** `annals company open-dashboard`: for members who can no longer reach it from any allowed address. */
 export async function openDashboardOf(config: Config, options: { company: string }): Promise<void> {
@@ -22,9 +23,9 @@ export async function openDashboardOf(config: Config, options: { company: string
     })
     return true
   })
-  process.stdout.write(
+  printLines(
     isOpened
-      ? `Members of company ${companyId} can use the dashboard from every address.\n`
-      : `The allowlist of company ${companyId} doesn't apply to the dashboard.\n`,
+      ? `Members of company ${companyId} can use the dashboard from every address.`
+      : `The allowlist of company ${companyId} doesn't apply to the dashboard.`,
   )
 }

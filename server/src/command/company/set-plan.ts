@@ -12,6 +12,7 @@ import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../../tenancy/plans.ts'
 import { openDatabase } from '../open-database.ts'
 import { operatorCaller } from '../operator.ts'
+import { printLines } from '../output/print.ts'
 
 /** `annals company set-plan`: running services apply the new plan within two seconds. */
 export async function setPlan(
@@ -27,10 +28,10 @@ export async function setPlan(
   const disabled = companyId && (await changePlan(database.db, companyId, plan))
   if (disabled === null)
     throw new OperatorError(`There is no company with the id ${options.company}.`)
-  process.stdout.write(`Company ${companyId} is now on the ${plan} plan.\n`)
+  printLines(`Company ${companyId} is now on the ${plan} plan.`)
   if (disabled > 0) {
-    process.stdout.write(
-      `Disabled ${disabled} webhooks, because the plan doesn't include webhooks. Their owners can enable them again.\n`,
+    printLines(
+      `Disabled ${disabled} webhooks, because the plan doesn't include webhooks. Their owners can enable them again.`,
     )
   }
 }

@@ -18,6 +18,7 @@ import { openDatabase } from '../open-database.ts'
 import { count, megabytes } from '../output/format.ts'
 import { Fields, Rows } from '../output/rows.ts'
 import { monthStartAt } from './month-start.ts'
+import { printJson, printLines } from '../output/print.ts'
 
 const PAGE_WEBHOOKS = 500
 
@@ -36,7 +37,7 @@ export async function showCompany(
   await using database = await openDatabase(config, { mayCreate: false })
   const report = await readReport(database.db, companyId)
   if (report === null) throw unknown
-  if (json) process.stdout.write(`${JSON.stringify(report)}\n`)
+  if (json) printJson(report)
   else printReport(report)
 }
 
@@ -135,7 +136,7 @@ function printReport(report: NonNullable<CompanyReport>): void {
   fields.add('Allowlist', allowlist.entries.join(', ') || 'none')
   fields.add('Second factor', report.requiresSecondFactor ? 'required' : 'optional')
   fields.print()
-  process.stdout.write('\n')
+  printLines('')
   new Rows<WorkspaceSummary>([
     { title: 'WORKSPACE', cell: ({ id }) => id },
     { title: 'EVENTS', cell: ({ events }) => events },
@@ -145,7 +146,7 @@ function printReport(report: NonNullable<CompanyReport>): void {
     { title: 'NAME', cell: ({ name, kind }) => (kind === 'SYSTEM' ? `${name} (audit log)` : name) },
   ]).print(report.workspaces)
   if (report.webhooks.length === 0) return
-  process.stdout.write('\n')
+  printLines('')
   new Rows<(typeof report.webhooks)[number]>([
     { title: 'WEBHOOK', cell: ({ id }) => id },
     { title: 'STATUS', cell: ({ status }) => status },

@@ -1,4 +1,5 @@
-import { printable } from '../output/printable.ts'
+import { printable } from '../../platform/terminal/printable.ts'
+import { printEscaped, printJson, printLines } from '../output/print.ts'
 import { type Finding, finding } from './check.ts'
 
 const NAME_WIDTH = 17
@@ -16,7 +17,7 @@ export class Report {
 
   add(name: string, found: Finding): void {
     this.#checks.push({ name, ...found })
-    if (!this.#isJson) process.stdout.write(textOf(name, found))
+    if (!this.#isJson) printEscaped(textOf(name, found))
   }
 
   /** In the text, checks that could not run for the same reason are one line. */
@@ -24,7 +25,7 @@ export class Report {
     const found = finding.skipped(reason)
     this.#checks.push(...names.map((name) => ({ name, ...found })))
     const all = { ...found, message: `${reason} Not checked: ${names.join(', ')}.` }
-    if (!this.#isJson) process.stdout.write(textOf(`${names.length} checks`, all))
+    if (!this.#isJson) printEscaped(textOf(`${names.length} checks`, all))
   }
 
   /** Sets the exit code. */
@@ -34,12 +35,13 @@ export class Report {
     const failed = count('failed')
     if (failed > 0) process.exitCode = 1
     if (this.#isJson) {
-      process.stdout.write(`${JSON.stringify({ ok: failed === 0, checks: this.#checks })}\n`)
+      printJson({ ok: failed === 0, checks: this.#checks })
       return
     }
     const warnings = count('warning')
-    process.stdout.write(
-      `\n${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok, ${count('skipped')} skipped.\n`,
+    printLines(
+      '',
+      `${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok, ${count('skipped')} skipped.`,
     )
   }
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts'
 import { cancelMove } from '../../outlet/backup/move/cancel-move.ts'
 import { createLogger } from '../../platform/logger.ts'
+import { printJson, printLines } from '../output/print.ts'
 import { connectTo, type MoveCommandOptions, openSource, openAsOwner } from './move.ts'
 
 /** `annals move --cancel`: makes the source accept writes again. */
@@ -16,12 +17,12 @@ export async function cancel(
   const target = address && stack.use(openAsOwner(address, 1, logger))
   const state = await cancelMove({ source, target, isTargetGone: targetIsGone === true })
   if (json) {
-    process.stdout.write(`${JSON.stringify({ canceled: state !== null })}\n`)
+    printJson({ canceled: state !== null })
     return
   }
   const text =
     state === null
       ? 'There was no move to cancel.'
       : 'The move was canceled. This database is in use again, and the target can be dropped.'
-  process.stdout.write(`${text}\n`)
+  printLines(text)
 }

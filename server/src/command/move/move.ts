@@ -19,6 +19,7 @@ import { migrate } from '../../platform/pg/migrate.ts'
 import { hostAndPort, parseDatabaseUrl } from '../../platform/pg/server-address.ts'
 import { ServerList } from '../../platform/pg/servers.ts'
 import { monotonicClock as clock, systemClock } from '../../platform/time/clock.ts'
+import { printJson, printLines } from '../output/print.ts'
 import { ProgressLine } from '../output/progress-line.ts'
 import { readLine } from '../bootstrap-password.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
@@ -194,14 +195,14 @@ function printSummary(config: Config, { json }: MoveCommandOptions, summary: Sum
       archiveUrl,
       notes,
     }
-    process.stdout.write(`${JSON.stringify(result)}\n`)
+    printJson(result)
     return
   }
   const took =
     stoppedMs === null
       ? 'An earlier run of the command had copied and verified everything.'
       : `The last step took ${(stoppedMs / 1_000).toFixed(1)} s.`
-  const lines = [
+  printLines(
     `Moved and verified ${count(events)} events of ${count(heads.length)} workspaces to ${target}. ${took}`,
     ...notes.map((note) => `note: ${note}`),
     'This database now refuses all writes. Stop the service, and start it with:',
@@ -211,8 +212,7 @@ function printSummary(config: Config, { json }: MoveCommandOptions, summary: Sum
       ? '  ANNALS_ARCHIVE_URL       an archive, if events are to be archived and signed'
       : `  ANNALS_ARCHIVE_URL       ${archiveUrl}, or where you copy all of its files`,
     'Keep the old database until you have a backup of the new one.',
-  ]
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+  )
 }
 
 function secretKeyLine({ secretKey, secretKeyFile, dataDir }: Config): string {

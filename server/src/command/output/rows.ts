@@ -1,4 +1,5 @@
 import { count } from './format.ts'
+import { printEscaped } from './print.ts'
 import { formatFields, Table } from './table.ts'
 
 /** What a cell shows. Null is a dash. */
@@ -16,7 +17,7 @@ export class Rows<T> {
   }
 
   print(items: readonly T[]): void {
-    process.stdout.write(this.#table.format(items))
+    printEscaped(this.#table.format(items))
   }
 }
 
@@ -29,7 +30,7 @@ export class Fields {
   }
 
   print(): void {
-    process.stdout.write(formatFields(this.#fields))
+    printEscaped(formatFields(this.#fields))
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printable, printableJson, widthOf } from './printable.ts'
+import { printable, printableJson, widthOf } from '../../platform/terminal/printable.ts'
+import { printLines } from './print.ts'
 import { type Column, Table } from './table.ts'
 
 type Row = { id: string; text: string; count: number | null }
@@ -57,6 +58,14 @@ test('the text of an event cannot drive the terminal or reorder a line', () => {
   assert.equal(plain([{ id: text, text, count: 1 }]).split('\n').length, 3)
   assert.doesNotMatch(printableJson({ [text]: text }), /[\p{Cc}\p{Cs}\u202E\u2028]/u)
   assert.deepEqual(JSON.parse(printableJson({ [text]: text })), { [text]: text })
+})
+
+test('a text in a line can neither hide that line nor add another one', (t) => {
+  const written: unknown[] = []
+  const { mock } = t.mock.method(process.stdout, 'write', (text: unknown) => written.push(text))
+  printLines('BROKEN: \r\u001B[2K\nok: intact', 'FAILED')
+  mock.restore()
+  assert.deepEqual(written, ['BROKEN: \\u000d\\u001b[2K\\u000aok: intact\nFAILED\n'])
 })
 
 test('emoji and East Asian text stay aligned', () => {

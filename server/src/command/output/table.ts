@@ -1,4 +1,4 @@
-import { cutTo, printable, widthOf } from './printable.ts'
+import { cutTo, printable, widthOf } from '../../platform/terminal/printable.ts'
 
 export type Column<Row> = {
   title: string

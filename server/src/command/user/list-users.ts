@@ -4,6 +4,7 @@ import { parseId } from '../../platform/id.ts'
 import { openDatabase } from '../open-database.ts'
 import { Rows } from '../output/rows.ts'
 import { accessText, type MemberReport, readMemberReports } from './member-report.ts'
+import { printJson } from '../output/print.ts'
 
 /** `annals user list`: the members of a company. */
 export async function listUsers(
@@ -20,7 +21,7 @@ export async function listUsers(
     )
   }
   if (json) {
-    process.stdout.write(members.map((member) => `${JSON.stringify(member)}\n`).join(''))
+    printJson(...members)
     return
   }
   new Rows<MemberReport>([

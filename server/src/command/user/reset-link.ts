@@ -8,6 +8,7 @@ import { insertResetLink } from '../../tenancy/member/one-time-link-store.ts'
 import { findAccount } from '../../tenancy/member/user-store.ts'
 import { openDatabase } from '../open-database.ts'
 import { operatorCaller } from '../operator.ts'
+import { printLines, printNotes } from '../output/print.ts'
 
 /** `annals user reset-link`: lets a member back in when no other member can reset their password. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
@@ -21,9 +22,7 @@ export async function printResetLink(config: Config, options: { email: string })
     record({ action: 'PASSWORD_RESET_REQUESTED', resource, metadata: { email } })
     return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
-  process.stdout.write(`${linkUrl(baseUrlOf(config), link.token)}\n`)
+  printLines(linkUrl(baseUrlOf(config), link.token))
   const until = link.expiresAt.toISOString()
-  process.stderr.write(
-    `The link sets a new password for ${email}. It works once and expires at ${until}.\n`,
-  )
+  printNotes(`The link sets a new password for ${email}. It works once and expires at ${until}.`)
 }

@@ -5,6 +5,7 @@ import { resetSecondFactor } from '../../tenancy/sign-in/reset-second-factor.ts'
 import { findAccount } from '../../tenancy/member/user-store.ts'
 import { openDatabase } from '../open-database.ts'
 import { operatorCaller } from '../operator.ts'
+import { printLines } from '../output/print.ts'
 
 /** `annals user reset-second-factor`: for a member who lost theirs when no other member can reset it. */
 export async function resetFactorOf(config: Config, options: { email: string }): Promise<void> {
@@ -18,7 +19,5 @@ export async function resetFactorOf(config: Config, options: { email: string }):
     return entry !== null
   })
   if (!isReset) throw new OperatorError(`${account.email} has no second factor.`)
-  process.stdout.write(
-    `The second factor of ${account.email} is removed, and their sessions have ended.\n`,
-  )
+  printLines(`The second factor of ${account.email} is removed, and their sessions have ended.`)
 }

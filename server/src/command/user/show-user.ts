@@ -4,6 +4,7 @@ import { findAccount } from '../../tenancy/member/user-store.ts'
 import { openDatabase } from '../open-database.ts'
 import { Fields } from '../output/rows.ts'
 import { accessText, readMemberReports } from './member-report.ts'
+import { printJson } from '../output/print.ts'
 
 /** `annals user show`: one member. */
 export async function showUser(
@@ -17,7 +18,7 @@ export async function showUser(
   if (!account || !member) throw new OperatorError(`There is no account for ${email}.`)
   const report = { ...member, hasPassword: account.passwordHash !== null }
   if (json) {
-    process.stdout.write(`${JSON.stringify(report)}\n`)
+    printJson(report)
     return
   }
   const fields = new Fields()

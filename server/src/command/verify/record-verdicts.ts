@@ -5,6 +5,7 @@ import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { systemClock as clock } from '../../platform/time/clock.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { auditAsOperator } from '../operator.ts'
+import { printNotes } from '../output/print.ts'
 import type { WorkspaceResult } from './workspace-result.ts'
 
 type Verdicts = {
@@ -41,9 +42,7 @@ export async function recordVerdicts(
       await db.transaction().execute((trx) => auditAsOperator(trx, companyId, [entry]))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      process.stderr.write(
-        `annals: The verdict is not in the audit log of company ${companyId}: ${reason}\n`,
-      )
+      printNotes(`annals: The verdict is not in the audit log of company ${companyId}: ${reason}`)
       if (isOutage(error)) return
     }
   }

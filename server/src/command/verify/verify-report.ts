@@ -1,9 +1,10 @@
 import type { WorkspaceId } from '../../platform/id.ts'
-import { printableJson } from '../output/printable.ts'
+import { printableJson } from '../../platform/terminal/printable.ts'
 import type { KeptCheckpoints } from './kept-checkpoints.ts'
 import type { Finding, WorkspaceResult } from './workspace-result.ts'
 
-export type Print = (text: string) => void
+/** Gets one line, and escapes what can't be printed. */
+export type Print = (line: string) => void
 
 /** What the archive says about workspaces that the database doesn't have. */
 export type LostCounts = { lost: number; accepted: number; isReadable: boolean }
@@ -92,7 +93,7 @@ export class VerifyReport {
     if (this.#isJson) {
       const counts = { workspaces: results.length, signedWorkspaces: signed, events, skipped }
       const lists = { findings: this.#findings, notes: this.#notes, since: this.#since }
-      this.#print(`${printableJson({ ok: isIntact, ...counts, faults, ...lists })}\n`)
+      this.#print(printableJson({ ok: isIntact, ...counts, faults, ...lists }))
     } else if (isIntact) {
       this.#printLine(intactLine(results.length, { events, skipped }))
       if (signed > 0) {
@@ -109,7 +110,7 @@ export class VerifyReport {
   #printLine(line: string): void {
     if (this.#isJson) return
     this.#hideProgress()
-    this.#print(`${line}\n`)
+    this.#print(line)
   }
 }
 

@@ -11,6 +11,7 @@ import { LISTED_KEYS_MAX, StorageError } from '../../platform/object-store/objec
 import { serverListOf } from '../../platform/pg/servers.ts'
 import { listAllWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from '../open-database.ts'
+import { printLines } from '../output/print.ts'
 import { ProgressLine } from '../output/progress-line.ts'
 import { KeptCheckpoints } from './kept-checkpoints.ts'
 import { recordVerdicts } from './record-verdicts.ts'
@@ -38,7 +39,7 @@ const THREADS_DEFAULT_MAX = 8
 export async function verify(
   config: Config,
   options: VerifyCommandOptions = {},
-  print: Print = (text) => void process.stdout.write(text),
+  print: Print = printLines,
 ): Promise<boolean> {
   const { since, json = false, parallel = defaultThreads() } = options
   const hasArchive = archiveUrlOf(config) !== null

@@ -14,6 +14,7 @@ import {
   type Segment,
 } from '../../ledger/segment/segment-store.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
+import { isObjectKey } from '../../platform/object-store/object-key.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { SERVICE } from '../../platform/scheduling/thread-share.ts'
@@ -45,6 +46,13 @@ type ArchiveVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
 
+const FOREIGN_NAME = 'a file whose name is not one that Annals gives'
+
+/** Someone with write access to the database can put any text into the catalog, such as a false finding. */
+function nameOf(objectKey: string): string {
+  return isObjectKey(objectKey) ? objectKey : FOREIGN_NAME
+}
+
 /** An archived file can't be read right now. This says nothing about the chain. */
 export class SegmentUnreadableError extends Error {
   override name = 'SegmentUnreadableError'
@@ -54,7 +62,7 @@ export class SegmentUnreadableError extends Error {
 
   constructor(segment: Segment, cause: StorageError) {
     const { objectKey, firstSeq, lastSeq } = segment
-    const where = `${objectKey} (events ${firstSeq} to ${lastSeq})`
+    const where = `${nameOf(objectKey)} (events ${firstSeq} to ${lastSeq})`
     super(`can't read the archived segment ${where}: ${cause.message}`, { cause })
     this.segment = segment
     this.isCold = cause.isCold
@@ -81,7 +89,7 @@ export async function verifyArchive(
   let head: ChainHead = EMPTY_HEAD
   const outside = await findSegmentOutside(db, workspaceId)
   if (outside !== null) {
-    const problem = `the catalog lists ${outside} at a position that no event can have`
+    const problem = `the catalog lists ${nameOf(outside)} at a position that no event can have`
     return { ok: false, head, seq: 1, id: null, problem }
   }
   for (;;) {
@@ -118,6 +126,7 @@ export async function segmentProblem(
     companyId?: CompanyId | undefined
   },
 ): Promise<string | null> {
+  if (!isObjectKey(segment.objectKey)) return `the catalog lists ${FOREIGN_NAME}`
   const problem = positionProblem(head, segment)
   if (problem !== null) return problem
   return await orUnreadable(

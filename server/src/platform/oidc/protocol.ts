@@ -39,6 +39,7 @@ const SUBJECT_LENGTH_MAX = 255
 const EMAIL_LENGTH_MAX = 254
 const GROUPS_MAX = 1_000
 const GROUP_LENGTH_MAX = 200
+const ERROR_LENGTH_MAX = 100
 
 export function newSignInSecrets(): SignInSecrets {
   return {
@@ -130,6 +131,7 @@ export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> 
     await checkSignature(exchange, response)
     const claims = oauth.getValidatedIdTokenClaims(tokens)
     if (!claims) throw new OidcError('invalid', 'there is no ID token')
+    checkAuthorizedParty(settings, claims)
     const names = ['email', 'email_verified', settings.groupsClaim]
     const isComplete = names.every((name) => claims[name] !== undefined)
     if (isComplete || metadata.userinfo_endpoint === undefined) return personOf(settings, claims)
@@ -140,6 +142,12 @@ export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> 
 }
 
 type Claims = Readonly<Record<string, unknown>>
+
+/** The library checks `azp` only if the token is for several clients. */
+function checkAuthorizedParty({ clientId }: OidcSettings, { azp }: Claims): void {
+  if (azp === undefined || azp === clientId) return
+  throw new OidcError('invalid', 'the ID token was issued to another client')
+}
 
 /**
  * The ID token is signed, so its claims win. An address and whether it is verified come from the same
@@ -241,10 +249,10 @@ async function withOidcErrors<T>(work: () => Promise<T>): Promise<T> {
 
 function toOidcError(cause: unknown): OidcError {
   if (cause instanceof oauth.AuthorizationResponseError) {
-    return new OidcError('denied', `the provider answered ${cause.error}`, { cause })
+    return new OidcError('denied', answeredWith(cause), { cause })
   }
   if (cause instanceof oauth.ResponseBodyError) {
-    return new OidcError('invalid', `the provider answered ${cause.error}`, { cause })
+    return new OidcError('invalid', answeredWith(cause), { cause })
   }
   const status = statusIn(cause)
   if (status !== null && status >= 500) {
@@ -257,6 +265,11 @@ function toOidcError(cause: unknown): OidcError {
   return new OidcError('unavailable', cause instanceof Error ? cause.message : 'no answer', {
     cause,
   })
+}
+
+/** For the log. The code can be as long as the response. */
+function answeredWith({ error }: { error: string }): string {
+  return `the provider answered ${error.slice(0, ERROR_LENGTH_MAX)}`
 }
 
 function statusIn(error: unknown): number | null {

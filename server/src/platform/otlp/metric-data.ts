@@ -8,11 +8,13 @@ type Times = { startTimeUnixNano: string; timeUnixNano: string }
 
 const CUMULATIVE = 2
 
+type MetricData = { name: string; description: string } & ReturnType<typeof dataOf>
+
 /** Converts the metrics of the registry, with the names and labels that `/metrics` has. */
 export async function readMetricsData(
   registry: Registry,
   { startedAtMs, nowMs }: { startedAtMs: number; nowMs: number },
-): Promise<object[]> {
+): Promise<MetricData[]> {
   const times = { startTimeUnixNano: unixNano(startedAtMs), timeUnixNano: unixNano(nowMs) }
   const metrics = await registry.getMetricsAsJSON()
   return metrics
@@ -22,6 +24,13 @@ export async function readMetricsData(
       description: metric.help,
       ...dataOf(metric, times),
     }))
+}
+
+export function countDataPoints(metrics: readonly MetricData[]): number {
+  return metrics.reduce((count, metric) => {
+    const { dataPoints } = metric.sum ?? metric.gauge ?? metric.histogram
+    return count + dataPoints.length
+  }, 0)
 }
 
 function dataOf({ name, type, values }: Metric, times: Times) {

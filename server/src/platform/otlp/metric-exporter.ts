@@ -2,12 +2,12 @@ import type { Registry } from '@prometheus-io/client'
 import type { Logger } from '../logger.ts'
 import { Loop } from '../scheduling/loop.ts'
 import type { Clock } from '../time/clock.ts'
-import { readMetricsData } from './metric-data.ts'
+import { countDataPoints, readMetricsData } from './metric-data.ts'
 import type { OtlpClient } from './otlp-client.ts'
 import { encodeMetrics, type Resource } from './otlp-json.ts'
 
 type MetricExporterOptions = {
-  client: OtlpClient
+  client: Pick<OtlpClient, 'send'>
   resource: Resource
   everyMs: number
   registry: Registry
@@ -40,12 +40,21 @@ export class MetricExporter implements AsyncDisposable {
   async #send(): Promise<void> {
     const { client, resource, registry, clock } = this.#options
     const times = { startedAtMs: this.#startedAtMs, nowMs: clock() }
-    await client.send(encodeMetrics(await readMetricsData(registry, times), resource))
+    const metrics = await readMetricsData(registry, times)
+    await client.send({ body: encodeMetrics(metrics, resource), count: countDataPoints(metrics) })
   }
 
-  /** Sends the last values, without a read from the database, which is closed by now. */
+  /**
+   * Sends the last values, without a read from the database, which is closed by now. Never rejects: a metric that
+   * can't be read must not fail the stop.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]()
-    await this.#send()
+    try {
+      await this.#send()
+    } catch (error) {
+      const { logger } = this.#options
+      logger.error({ event: 'telemetry.failed', signal: 'metrics', reason: String(error) })
+    }
   }
 }

@@ -11,9 +11,12 @@ const RETRY_AFTER_MS_MAX = 60_000
 export type OtlpSignal = 'traces' | 'metrics'
 
 export type SendOutcome =
-  /** `rejectedCount`: how many spans or data points the receiver didn't accept. */
+  /** `rejectedCount`: how many of the spans or data points the receiver didn't accept. */
   | { kind: 'sent'; rejectedCount: number }
   | { kind: 'failed'; mayRetry: boolean; retryAfterMs: number }
+
+/** `count` is the number of spans or data points in the body. */
+export type OtlpBatch = { body: string; count: number }
 
 export type OtlpTarget = { url: string; headers: Secret<Record<string, string>> | null }
 
@@ -34,7 +37,7 @@ export class OtlpClient {
     this.#options = options
   }
 
-  async send(body: string): Promise<SendOutcome> {
+  async send({ body, count }: OtlpBatch): Promise<SendOutcome> {
     const { url, headers, fetch, endSignal } = this.#options
     const request = {
       method: 'POST',
@@ -44,7 +47,7 @@ export class OtlpClient {
     const timeout = AbortSignal.timeout(TIMEOUT_MS)
     try {
       const response = await fetch(url, request, AbortSignal.any([timeout, endSignal]))
-      return await this.#read(response)
+      return await this.#read(response, count)
     } catch (error) {
       const reason = timeout.aborted ? `no response within ${TIMEOUT_MS / 1_000} s` : String(error)
       this.#noteFailure(reason)
@@ -52,7 +55,7 @@ export class OtlpClient {
     }
   }
 
-  async #read(response: Response): Promise<SendOutcome> {
+  async #read(response: Response, count: number): Promise<SendOutcome> {
     const { status, headers } = response
     if (status < 200 || status > 299) {
       this.#noteFailure(`the receiver responded with ${status}`)
@@ -60,8 +63,11 @@ export class OtlpClient {
       const mayRetry = RETRYABLE.has(status)
       return { kind: 'failed', mayRetry, retryAfterMs: Math.min(retryAfterMs, RETRY_AFTER_MS_MAX) }
     }
-    const rejectedCount = rejectedIn(await response.text())
-    if (rejectedCount > 0) this.#noteFailure('the receiver accepted only a part')
+    const given = rejectedIn(await response.text(), this.#options.signal)
+    const rejectedCount = Math.trunc(Math.min(Math.max(given, 0), count)) || 0
+    if (rejectedCount !== given)
+      this.#noteFailure("the receiver rejected a number that can't be right")
+    else if (rejectedCount > 0) this.#noteFailure('the receiver accepted only a part')
     else this.#noteSuccess()
     return { kind: 'sent', rejectedCount }
   }
@@ -81,11 +87,15 @@ export class OtlpClient {
   }
 }
 
-/** A receiver reports a partial success in the body. Any other body means that everything was accepted. */
-function rejectedIn(text: string): number {
+/**
+ * A receiver reports a partial success in the body. Any other body means that everything was accepted. The number
+ * can be anything, even NaN. In OTLP, it is a string.
+ */
+function rejectedIn(text: string, signal: OtlpSignal): number {
+  const field = signal === 'traces' ? 'rejectedSpans' : 'rejectedDataPoints'
   try {
-    const { partialSuccess } = parseJson(text)
-    return Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? 0) || 0
+    const value: unknown = parseJson(text).partialSuccess?.[field] ?? 0
+    return typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
   } catch {
     return 0
   }

@@ -13,7 +13,7 @@ const EVERY_MS = 3_600_000
 function createExporter(answer: () => Promise<SendOutcome>) {
   const counts: number[] = []
   const client = {
-    send: (body: string) => {
+    send: ({ body }: { body: string }) => {
       counts.push(JSON.parse(body).resourceSpans[0].scopeSpans[0].spans.length)
       return answer()
     },

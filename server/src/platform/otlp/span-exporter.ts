@@ -1,6 +1,6 @@
 import type { Logger } from '../logger.ts'
 import { Loop } from '../scheduling/loop.ts'
-import type { OtlpClient, SendOutcome } from './otlp-client.ts'
+import type { OtlpBatch, OtlpClient, SendOutcome } from './otlp-client.ts'
 import { encodeSpans, type Resource } from './otlp-json.ts'
 import type { Span } from './tracer.ts'
 
@@ -18,7 +18,7 @@ type SpanExporterOptions = {
 }
 
 /** What is being sent. Kept for retries. */
-type SpanBatch = { body: string; count: number; tries: number }
+type SpanBatch = OtlpBatch & { tries: number }
 
 /**
  * Sends ended spans in batches. Never waits for the receiver where spans end: beyond the size of the queue, new
@@ -66,7 +66,7 @@ export class SpanExporter implements AsyncDisposable {
     const batch = (this.#batch ??= this.#takeBatch())
     if (!batch) return false
     batch.tries += 1
-    const outcome = await this.#options.client.send(batch.body)
+    const outcome = await this.#options.client.send(batch)
     if (outcome.kind === 'sent') {
       this.#droppedCount += outcome.rejectedCount
       this.#batch = null

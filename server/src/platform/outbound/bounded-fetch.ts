@@ -1,9 +1,14 @@
 import { isIP, type Socket } from 'node:net'
-import { Agent, type buildConnector, request } from 'undici'
+import { Agent, type buildConnector, errors, request } from 'undici'
 import { openLimitedSocket, type ResponseLimit } from './limited-socket.ts'
 
 /** For what arrives besides the body: TLS, informational responses, headers, chunk sizes. */
 const OVERHEAD_BYTES_MAX = 48 * 1_024
+/** As in Node. Also the limit of the trailers. */
+const HEADER_BYTES_MAX = 16 * 1_024
+const HEADERS_MAX = 200
+/** What callers read. Libraries would parse others too, such as `www-authenticate` in quadratic time. */
+const RETURNED_HEADERS: readonly string[] = ['content-type', 'retry-after']
 const CONNECT_MS_MAX = 10_000
 /** Long enough for a series of requests. The server may close a connection at any time. */
 const IDLE_MS_MAX = 4_000
@@ -29,8 +34,8 @@ type FetchOptions = {
 /**
  * Like `fetch`, but a response has at most `bodyBytesMax`, its connection receives little more than that, and the
  * signal ends all of it. `fetch` would parse endless informational responses or chunk extensions at full speed
- * until the signal. The response is complete when it is returned, so reading it can't hang. Redirects aren't
- * followed.
+ * until the signal. The response is complete when it is returned, so reading it can't hang. It has only the
+ * headers that callers read. Redirects aren't followed.
  */
 export function createBoundedFetch({ bodyBytesMax, closeSignal }: FetchOptions): BoundedFetch {
   const bytesMax = bodyBytesMax + OVERHEAD_BYTES_MAX
@@ -41,25 +46,34 @@ export function createBoundedFetch({ bodyBytesMax, closeSignal }: FetchOptions):
     allowH2: false,
     keepAliveTimeout: IDLE_MS_MAX,
     keepAliveMaxTimeout: IDLE_MS_MAX,
-    // Never reached: undici creates an error for every header beyond this size.
-    maxHeaderSize: 2 * bytesMax,
+    maxHeaderSize: HEADER_BYTES_MAX,
     // The signal limits the time.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
   return async (url, { method, headers, body }, signal) => {
-    const response = await request(url, {
-      dispatcher,
-      method,
-      headers: { 'user-agent': 'Annals/1', 'accept-encoding': 'identity', ...headers },
-      body: body?.toString() ?? null,
-      signal,
-    })
-    const bytes = await readAll(response.body, bodyBytesMax)
-    return new Response(bytes.length > 0 ? bytes : null, {
-      status: response.statusCode,
-      headers: headersOf(response.headers),
-    })
+    try {
+      const response = await request(url, {
+        dispatcher,
+        method,
+        headers: { 'user-agent': 'Annals/1', 'accept-encoding': 'identity', ...headers },
+        body: body?.toString() ?? null,
+        signal,
+      })
+      if (Object.values(response.headers).flat().length > HEADERS_MAX) {
+        response.body.on('error', () => {}).destroy()
+        throw errorFor(`more than ${HEADERS_MAX} headers`)
+      }
+      const bytes = await readAll(response.body, bodyBytesMax)
+      return new Response(bytes.length > 0 ? bytes : null, {
+        status: response.statusCode,
+        headers: headersOf(response.headers),
+      })
+    } catch (error) {
+      throw error instanceof errors.HeadersOverflowError
+        ? errorFor(`more than ${HEADER_BYTES_MAX / 1_024} KiB of headers`)
+        : error
+    }
   }
 }
 
@@ -80,8 +94,8 @@ async function readAll(
 
 function headersOf(received: Record<string, string | string[] | undefined>): Headers {
   const headers = new Headers()
-  for (const [name, values = []] of Object.entries(received)) {
-    for (const value of [values].flat()) headers.append(name, value)
+  for (const name of RETURNED_HEADERS) {
+    for (const value of [received[name] ?? []].flat()) headers.append(name, value)
   }
   return headers
 }

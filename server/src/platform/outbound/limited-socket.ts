@@ -4,6 +4,8 @@ import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 /** Each read costs time, however few bytes it returns. */
 const READS_MAX = 1_000
 const TLS_CHECK_MS = 100
+/** Small, because undici checks its limits only between pieces: it creates an error for every header beyond one. */
+const PIECE_BYTES_MAX = 512
 
 /** `tls` is null for http. */
 type SocketTarget = { host: string; port: number; tls: ConnectionOptions | null }
@@ -23,6 +25,7 @@ export function openLimitedSocket({ host, port, tls }: SocketTarget, limit: Resp
       connectTls({ socket: transport, host, ALPNProtocols: ['http/1.1'], ...tls })
     : transport
   limitResponse(socket, transport, limit)
+  readInPieces(socket)
   return socket
 }
 
@@ -58,11 +61,7 @@ function limitResponse(
     }
   }
 
-  const close = (sent: string): void => {
-    // Discards the data that was read, so that it isn't parsed.
-    socket.read()
-    socket.destroy(errorFor(sent))
-  }
+  const close = (sent: string): void => void socket.destroy(errorFor(sent))
 
   // undici adds its listener later, so each read is counted before it is parsed.
   socket.once(transport === socket ? 'connect' : 'secureConnect', () => {
@@ -75,4 +74,15 @@ function limitResponse(
   // TLS handles handshakes and session tickets without an event.
   const timer = setInterval(check, TLS_CHECK_MS).unref()
   socket.once('close', () => clearInterval(timer))
+}
+
+/** Also discards what was received before the connection was destroyed, so that it isn't parsed. */
+function readInPieces(socket: Socket): void {
+  const read = socket.read.bind(socket)
+  socket.read = (bytes?: number): unknown => {
+    if (bytes !== undefined) return read(bytes)
+    if (socket.destroyed) return null
+    const received = socket.readableLength
+    return received > PIECE_BYTES_MAX ? read(PIECE_BYTES_MAX) : read()
+  }
 }

@@ -105,10 +105,13 @@ export async function acceptKeyList({
   const copies = [object, row].filter(({ kind }) => kind !== 'missing')
   if (copies.length === 0 || copies.some(({ kind }) => kind === 'authentic')) return null
   const [list, ...others] = copies.flatMap((copy) => ('list' in copy ? [copy.list] : []))
-  const isDamaged = copies.some(({ kind }) => kind === 'damaged')
-  if (!list || isDamaged || !others.every((other) => isDeepStrictEqual(other, list))) {
+  const isDamaged = !list || copies.some(({ kind }) => kind === 'damaged')
+  if (isDamaged || !others.every((other) => isDeepStrictEqual(other, list))) {
+    const fault = isDamaged
+      ? `${KEY_LIST} in the archive or its copy in the database is damaged`
+      : `${KEY_LIST} in the archive and its copy in the database are not the same`
     throw new OperatorError(
-      `The list of signing keys was not accepted, because ${KEY_LIST} in the archive and its copy in the database are not the same. Restore ${KEY_LIST} from a backup, and run the command again.`,
+      `The list of signing keys was not accepted, because ${fault}. Restore ${KEY_LIST} from a backup, and run the command again.`,
     )
   }
   const bytes = writeKeyList({ ...list, number: list.number + 1 }, keySource)

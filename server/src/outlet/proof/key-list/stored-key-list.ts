@@ -3,6 +3,8 @@ import type { Secret } from '../../../platform/secret/secret.ts'
 import { isRecord, parseStoredObject, storedJson } from '../stored-json.ts'
 
 const VERSION = 1
+/** Canonical base64 of 32 bytes: the unused bits of the last character are zero. */
+const PUBLIC_KEY = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 
 /** Reading the secret key can create a file, so it is read only if there is a list. */
 type Authenticator = { readonly secretKey: Secret<Buffer> }
@@ -71,11 +73,19 @@ function isCount(value: unknown): value is number {
 function parseKey(value: unknown): StoredSigningKey[] {
   if (!isRecord(value)) return []
   const { publicKey, from, to, announced = true } = value
-  if (typeof publicKey !== 'string' || !isTime(from)) return []
+  if (!isPublicKey(publicKey) || !isTime(from)) return []
   if (typeof announced !== 'boolean') return []
   return isTime(to) || to === null ? [{ publicKey, from, to, announced }] : []
 }
 
+/** Operators compare keys by eye, so each has only one form, and nothing else is one. */
+function isPublicKey(value: unknown): value is string {
+  return typeof value === 'string' && PUBLIC_KEY.test(value)
+}
+
+/** Only in the form in which lists are written. */
 function isTime(value: unknown): value is string {
-  return typeof value === 'string' && !Number.isNaN(Date.parse(value))
+  if (typeof value !== 'string') return false
+  const time = new Date(value)
+  return !Number.isNaN(time.getTime()) && time.toISOString() === value
 }
