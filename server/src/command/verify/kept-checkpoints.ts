@@ -6,7 +6,7 @@ import type { KeptCheckpoint } from '../../outlet/proof/check-tree.ts'
 import { isRecord, parseStoredObject, storedJson } from '../../outlet/proof/stored-json.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import { parseCheckpoint } from '../../platform/tlog/signed-note.ts'
-import type { Finding, WorkspaceResult } from './workspace-result.ts'
+import type { VerifyFinding, WorkspaceResult } from './workspace-result.ts'
 
 /** A signed checkpoint whose events were verified, and when the chain was last verified from its first event on. */
 type VerifiedCheckpoint = KeptCheckpoint & { wholeChainAt: string }
@@ -42,7 +42,7 @@ export class KeptCheckpoints {
   findLost(
     workspaces: readonly { id: WorkspaceId }[],
     accepted: ReadonlySet<WorkspaceId>,
-  ): (Finding & { workspaceId: WorkspaceId })[] {
+  ): (VerifyFinding & { workspaceId: WorkspaceId })[] {
     const existing = new Set(workspaces.map(({ id }) => id))
     for (const workspaceId of accepted) this.#kept.delete(workspaceId)
     return [...this.#kept]

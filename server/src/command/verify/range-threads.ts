@@ -24,11 +24,6 @@ export class RangeThreads implements AsyncDisposable {
     this.#data = data
   }
 
-  /** How many threads have been started. Each has one connection. */
-  get started(): number {
-    return this.#threads.size
-  }
-
   async run(range: ChainRange): Promise<ConfirmedRange | null> {
     const answered = Promise.withResolvers<RangeAnswer>()
     this.#waiting.push({ range, answered })

@@ -14,7 +14,7 @@ const EVENTS_PER_THREAD_MIN = 50_000
 const EVENTS_PER_CHAIN = 100
 const HEADS_PER_READ = 10_000
 
-export type VerifyWork = {
+type VerifyWork = {
   workspaces: readonly { id: WorkspaceId; companyId: CompanyId }[]
   /** The checkpoints after which the chains are verified, or null to verify them from their first event. */
   kept: KeptCheckpoints | null

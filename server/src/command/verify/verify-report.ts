@@ -1,7 +1,7 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import { printableJson } from '../../platform/terminal/printable.ts'
 import type { KeptCheckpoints } from './kept-checkpoints.ts'
-import type { Finding, WorkspaceResult } from './workspace-result.ts'
+import type { VerifyFinding, WorkspaceResult } from './workspace-result.ts'
 
 /** Gets one line, and escapes what can't be printed. */
 export type Print = (line: string) => void
@@ -23,7 +23,7 @@ export class VerifyReport {
   readonly #isJson: boolean
   readonly #hideProgress: () => void
   readonly #lost = new Set<WorkspaceId>()
-  readonly #findings: Finding[] = []
+  readonly #findings: VerifyFinding[] = []
   readonly #notes: string[] = []
   readonly #since: Since[] = []
 
@@ -33,7 +33,7 @@ export class VerifyReport {
     this.#hideProgress = options.hideProgress
   }
 
-  addFinding(finding: Finding): void {
+  addFinding(finding: VerifyFinding): void {
     this.#findings.push(finding)
     if (finding.kind === 'LOST' && finding.workspaceId) this.#lost.add(finding.workspaceId)
     this.#printLine(`${finding.kind} ${finding.text}`)
@@ -45,7 +45,7 @@ export class VerifyReport {
   }
 
   /** Adds those that are not known yet, and returns how many they are. */
-  addLost(findings: readonly (Finding & { workspaceId: WorkspaceId })[]): number {
+  addLost(findings: readonly (VerifyFinding & { workspaceId: WorkspaceId })[]): number {
     const added = findings.filter(({ workspaceId }) => !this.#lost.has(workspaceId))
     for (const finding of added) this.addFinding(finding)
     return added.length

@@ -9,7 +9,7 @@ import type { RunRange } from '../../outlet/verify/verify-range.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { type Database, isOutage } from '../../platform/pg/database.ts'
-import type { Finding, WorkspaceResult } from './workspace-result.ts'
+import type { VerifyFinding, WorkspaceResult } from './workspace-result.ts'
 
 export type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
@@ -17,7 +17,7 @@ export type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   keySource: KeySource
 }
 
-export type WorkspaceOptions = {
+type WorkspaceOptions = {
   workspaceId: WorkspaceId
   /** Events up to this checkpoint are not read again if the rest of the chain continues them. */
   kept: KeptCheckpoint | null
@@ -143,7 +143,7 @@ async function findingOf(
   { db, archive }: VerifyDeps,
   workspaceId: WorkspaceId,
   error: unknown,
-): Promise<Finding> {
+): Promise<VerifyFinding> {
   const seq = error instanceof SegmentUnreadableError ? error.seq : null
   const finding = { workspaceId, seq, eventId: null }
   const where = `workspace ${workspaceId}${seq === null ? '' : ` at seq ${seq}`}`

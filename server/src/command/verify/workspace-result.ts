@@ -3,7 +3,7 @@ import type { VerifyOutcome } from '../../outlet/verify/verify-outcome.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 
 /** Something that is wrong. Its line is the kind, followed by the text. */
-export type Finding = {
+export type VerifyFinding = {
   kind: 'BROKEN' | 'LOST' | 'RESTORING' | 'UNREADABLE'
   /** Null if it isn't about one workspace. */
   workspaceId: WorkspaceId | null
@@ -20,7 +20,7 @@ export type WorkspaceResult = {
   events: number
   skipped: number
   fault: 'broken' | 'unchecked' | 'mismatched' | null
-  finding: Finding | null
+  finding: VerifyFinding | null
   isSigned: boolean
   /** The signed checkpoint that the events were compared with. Null if there is a fault. */
   checkpoint: KeptCheckpoint | null

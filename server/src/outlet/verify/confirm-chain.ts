@@ -15,7 +15,7 @@ import { findPlantedBefore } from './verify-entry.ts'
 import type { ChainRange, ConfirmedRange, RunRange } from './verify-range.ts'
 
 /** A multiple of a tile's width, so that most ranges start and end with a tile. */
-export const EVENTS_PER_RANGE = 64 * TILE_WIDTH
+const EVENTS_PER_RANGE = 64 * TILE_WIDTH
 const SEGMENTS_PER_READ = 100
 const TRIES_MAX = 5
 

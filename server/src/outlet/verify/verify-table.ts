@@ -18,7 +18,7 @@ export type TableSteps = VerifySteps & {
   owner?: SliceOwner
 }
 
-export type TableVerdict =
+type TableVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
 
