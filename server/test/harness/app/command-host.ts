@@ -18,7 +18,8 @@ let last: Promise<unknown> = Promise.resolve()
 
 /**
  * Runs a command like `runAnnals`, but all in one process, one after another: most of a command's CPU time is
- * loading the program. For tests that are not about the process, its signals or its exit.
+ * loading the program. For tests that are not about the process, its signals or its exit, nor about log lines, which
+ * the outcome doesn't contain.
  */
 export async function runCommandInHost(
   args: readonly string[],

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { type Outcome } from '../app/annals-process.ts'
-import { runCommandInHost } from '../app/command-host.ts'
+import { type Outcome, runAnnals } from '../app/annals-process.ts'
 import { type Reference, downloadReference } from '../export/cut-downloads.ts'
 import { storeBulk } from '../export/exports.ts'
 import { countStored } from '../event/ledger.ts'
@@ -47,7 +46,7 @@ export async function archiveNow(
   env: Record<string, string> = {},
 ): Promise<Outcome> {
   const before = new Date(Date.now() + 1_000).toISOString()
-  return await runCommandInHost(['archive', '--before', before], {
+  return await runAnnals(['archive', '--before', before], {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
     ANNALS_ARCHIVE_URL: annals.archiveUrl,
