@@ -381,9 +381,9 @@ test('the operator can print a link for a member who has no other way in', async
   assert.deepEqual(entry?.actor, { id: 'operator', role: 'operator' })
   assert.deepEqual(entry?.metadata, { email: company.user.email, address: 'command line' })
   const unknown = await runCommandInHost(
-    ['user', 'reset-link', '--email', 'nobody@example.com'],
+    ['user', 'reset-link', '--email', 'unknown@example.com'],
     env,
   )
   assert.equal(unknown.code, 1)
-  assert.equal(unknown.stderr, 'annals: There is no account for nobody@example.com.\n')
+  assert.equal(unknown.stderr, 'annals: There is no account for unknown@example.com.\n')
 })

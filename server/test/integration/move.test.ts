@@ -281,7 +281,7 @@ test('after a move, the source refuses every write and start until the move is c
   assert.match(late.stderr, /The target has stored events since the move/)
   assert.equal((await send(annals, first.workspaceKey)).status, 503)
 
-  // Back from a second target that nobody has used yet.
+  // Back from a second target that is still unused.
   const source = { database: target, archiveUrl: annals.archiveUrl }
   await using next = await createEmptyDatabase()
   const moved = await moveInHost(source, '--to', next.url)

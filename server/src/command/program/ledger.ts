@@ -21,7 +21,7 @@ export function addLedgerCommands(program: Command, context: CommandContext): vo
     )
     .option(
       '--since <file>',
-      'verify only what follows the checkpoints in this file, which are those that the last run with it verified',
+      'verify only what follows the checkpoints in this file, and update them',
     )
     .option('--json', 'print one line of JSON')
     .action(async (options: VerifyCommandOptions) => {

@@ -16,8 +16,8 @@ export type LeafRunTree = {
 }
 
 /**
- * Reduces a run of leaves to the roots of its tiles, so that whoever joins the runs of a tree has almost nothing left
- * to hash. Compares the full tiles of level 0 with the stored ones.
+ * Reduces a run of leaves to the roots of its tiles, so that the thread that joins the runs of a tree has almost nothing
+ * left to hash. Compares the full tiles of level 0 with the stored ones.
  */
 export class LeafRun {
   readonly pieces: LeafPiece[] = []

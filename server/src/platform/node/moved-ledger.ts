@@ -30,7 +30,7 @@ export async function refuseMovedLedger(client: ClientBase): Promise<void> {
   }
   if (move?.state === 'ARRIVING') {
     throw new OperatorError(
-      `The move of a ledger to this database is not complete. Run annals move again where it was started, with the same --to, or use another database.`,
+      'The move of a ledger to this database is not complete. Run annals move again where it was started, with the same --to, or use another database.',
     )
   }
 }
